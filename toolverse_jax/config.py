@@ -72,6 +72,8 @@ class RolloutConfig:
     """Limit on tokens of one model call."""
     max_steps_per_turn: int = 8
     """Model calls within one user turn."""
+    max_calls_per_step: int = 16
+    """Tool calls of one message that are executed."""
     max_tool_output_characters: int = 8000
     slots: int = 64
     """Sequences that the embedded sampler holds at once."""
@@ -199,6 +201,15 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
             raise ConfigError(f"configuration file {path} is not valid TOML: {error}") from error
     for override in overrides:
         _apply_override(tree, override)
+    return load_config_tree(tree)
+
+
+def load_config_tree(tree: dict[str, Any]) -> RunConfig:
+    """Build a RunConfig from nested plain values, as `config_to_dict` gives them.
+
+    Raises:
+        ConfigError: a key is unknown or a value is out of range.
+    """
     return _build(RunConfig, tree, where="")
 
 

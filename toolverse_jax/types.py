@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
@@ -248,5 +248,5 @@ def json_equal(left: JSON, right: JSON) -> bool:
     return type(left) is type(right) and left == right
 
 
-def _is_array(value: JSON) -> bool:
+def _is_array(value: JSON) -> TypeGuard[Sequence[JSON]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
