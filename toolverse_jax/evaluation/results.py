@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +132,37 @@ def read_result(path: Path) -> EvaluationResult:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise TaskError(f"evaluation result {path} does not exist; run `toolverse eval` first") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"evaluation result {path} cannot be read ({error}); evaluate again") from error
     except json.JSONDecodeError as error:
         raise TaskError(f"evaluation result {path} is not JSON ({error}); evaluate again") from error
     if not isinstance(tree, dict) or tree.get("version") != _VERSION:
         raise TaskError(f"evaluation result {path} is not of version {_VERSION}; evaluate again")
+    try:
+        label, settings, rows = tree["label"], dict(tree["settings"]), list(tree["episodes"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise TaskError(
+            f"evaluation result {path} is damaged ({type(error).__name__}: {error}); evaluate again"
+        ) from error
+    if not rows:
+        raise TaskError(f"evaluation result {path} holds no episode; evaluate again on a file with tasks")
     return EvaluationResult(
-        label=tree["label"], settings=tree["settings"], episodes=_episodes(tree["episodes"])
+        label=label,
+        settings=settings,
+        episodes=tuple(_episode(path, number, row) for number, row in enumerate(rows, start=1)),
     )
 
 
-def _episodes(rows: Sequence[Mapping[str, Any]]) -> tuple[EpisodeScore, ...]:
-    return tuple(EpisodeScore(**{**row, "turn_rewards": tuple(row["turn_rewards"])}) for row in rows)
+def _episode(path: Path, number: int, row: Mapping[str, Any]) -> EpisodeScore:
+    try:
+        rewards = tuple(float(reward) for reward in row["turn_rewards"])
+        score = EpisodeScore(**{**row, "turn_rewards": rewards, "stats": dict(row["stats"])})
+    except (KeyError, TypeError, ValueError) as error:
+        raise TaskError(
+            f"evaluation result {path} is damaged at episode {number} ({type(error).__name__}: {error}); evaluate again"
+        ) from error
+    if not rewards:
+        raise TaskError(
+            f"evaluation result {path} is damaged at episode {number} (no turn rewards); evaluate again"
+        )
+    return score
