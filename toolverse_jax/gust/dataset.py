@@ -96,7 +96,9 @@ def read_tasks(path: str | Path, *, environments: Collection[str] | None = None)
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError as error:
-        raise TaskError(f"task file {path} does not exist; build it or correct tasks.train") from error
+        raise TaskError(
+            f"task file {path} does not exist; build it with `toolverse tasks` or correct the path"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"task file {path} cannot be read as UTF-8 text ({error}); build it again") from error
     tasks: list[Task] = []
