@@ -21,11 +21,21 @@ SMALL = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def shared_compilations(tmp_path_factory: pytest.TempPathFactory):
+    """Let the processes of this module share what they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        yield
+
+
 def toolverse(*arguments: object, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "toolverse_jax.cli", *map(str, arguments)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "XLA_FLAGS": ""},
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
         check=False,
@@ -39,7 +49,7 @@ def succeed(*arguments: object, hash_seed: str = "0") -> str:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, shared_compilations: None) -> Path:
     """Play the whole road once, with two environments."""
     folder = tmp_path_factory.mktemp("run")
     toolsets = folder / "toolsets"
@@ -55,10 +65,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = ROOT / "launch" / "configs" / "quickstart.toml"
     succeed("train", "--config", config, "--run", folder / "train", *overrides)
     for label, policy in (("before", "tiny"), ("after", folder / "train" / "final")):
-        for name in ("heldout_tasks", "heldout_environments"):
-            out = folder / "eval" / f"{label}_{name}.json"
-            where = ("--tasks", tasks / f"{name}.jsonl", "--envs", envs, "--slots", 4)
-            succeed("eval", "--policy", policy, *where, "--out", out)
+        out = folder / "eval" / f"{label}_heldout_tasks.json"
+        where = ("--tasks", tasks / "heldout_tasks.jsonl", "--envs", envs, "--slots", 4)
+        succeed("eval", "--policy", policy, *where, "--out", out)
     succeed("view", folder)
     return folder
 
@@ -80,7 +89,7 @@ def test_the_same_seed_gives_the_same_task_bytes_in_another_process(run: Path, t
 
 
 def test_a_saved_step_exports_to_the_parameters_of_the_final_policy(run: Path, tmp_path: Path):
-    succeed("export", run / "train", "--out", tmp_path / "policy", "--dtype", "float32")
+    succeed("export", run / "train", "--out", tmp_path / "policy", "--dtype", "bfloat16")
     for file in ("model.safetensors", "tokenizer.json"):
         assert (tmp_path / "policy" / file).read_bytes() == (run / "train" / "final" / file).read_bytes(), (
             file

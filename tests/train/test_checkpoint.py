@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,5 +80,35 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, policy, optimizer, s
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(state, record(1))
         params = {**policy.params, "embed": jnp.zeros((8, 16))}
-        with pytest.raises(CheckpointError, match="another model"):
+        with pytest.raises(
+            CheckpointError, match=r"another model: .*embed.* has shape \[40, 16\], expected \[8, 16\]"
+        ):
             checkpoints.restore(abstract_state(params, optimizer, make_mesh(MeshConfig())))
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_damage_to_any_file_is_one_sentence(tmp_path, policy, optimizer, state, damage):
+    abstract = abstract_state(policy.params, optimizer, make_mesh(MeshConfig()))
+    with Checkpoints(tmp_path / "whole") as checkpoints:
+        checkpoints.save(state, record(1))
+        files = [path for path in (tmp_path / "whole" / "1").rglob("*") if path.is_file()]
+        assert len(files) > 5
+        for path in files:
+            before = path.read_bytes()
+            damage(path)
+            # Without its manifest a step counts as partly written.
+            with pytest.raises(CheckpointError, match=r"delete the folder 1|holds no checkpoint") as caught:
+                checkpoints.restore(abstract)
+            assert "\n" not in str(caught.value)
+            path.write_bytes(before)
+        assert checkpoints.restore(abstract, 1)[1] == record(1)

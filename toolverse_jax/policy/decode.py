@@ -148,15 +148,13 @@ def decode(
     """
     batch, K, H = rows.token.shape[0], config.num_kv_heads, config.head_dim
     dtype = weights.embed.dtype
-    new_keys = tuple(jnp.zeros((batch, K, H, steps), dtype) for _ in weights.layers)
-    new_values = tuple(jnp.zeros((batch, K, steps, H), dtype) for _ in weights.layers)
     start = Generated(
         tokens=jnp.zeros((batch, steps), jnp.int32),
         logprobs=jnp.zeros((batch, steps), jnp.float32),
         num_tokens=jnp.zeros(batch, jnp.int32),
         active=rows.remaining > 0,
-        keys=new_keys,
-        values=new_values,
+        keys=tuple(jnp.zeros((batch, K, H, steps), dtype) for _ in weights.layers),
+        values=tuple(jnp.zeros((batch, K, steps, H), dtype) for _ in weights.layers),
     )
 
     def go_on(carry: tuple[Array, Array, Generated]) -> Array:

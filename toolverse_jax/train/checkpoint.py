@@ -2,13 +2,18 @@
 
 A step holds the training state (parameters, optimizer, update counter) and a small JSON record (step,
 random key, place in the task stream, configuration). Orbax writes into a temporary folder and renames
-it, so a run that is killed leaves whole steps only; what is not whole is ignored.
+it; the manifest, digests of all files and shapes of all arrays, is added last. A step without it was
+written partly and is ignored; a step that differs from it is refused, since the array store itself does
+not notice a changed byte.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import logging
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,7 @@ from toolverse_jax.types import JSON
 _log = logging.getLogger(__name__)
 
 _STATE, _RUN = "state", "run"
-_METADATA = "_CHECKPOINT_METADATA"
+_MANIFEST = "manifest.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,6 +88,8 @@ class Checkpoints:
                 force=True,
             )
             self._manager.wait_until_finished()
+            if jax.process_index() == 0:
+                _write_manifest(self.folder / str(record.step), state)
         except (OSError, ValueError) as error:
             raise CheckpointError(
                 f"checkpoint step {record.step} cannot be written to {self.folder}: {_first_line(error)}"
@@ -102,6 +109,9 @@ class Checkpoints:
         if step is None or not (self.folder / str(step)).is_dir():
             found = "no checkpoint" if step is None else f"no checkpoint step {step}"
             raise CheckpointError(f"{self.folder} holds {found}; give the checkpoints folder of a run")
+        advice = f"delete the folder {step} to resume from an earlier step"
+        if fault := _fault(self.folder / str(step), abstract):
+            raise CheckpointError(f"checkpoint step {step} in {self.folder} {fault}; {advice}")
         try:
             restored = self._manager.restore(
                 step,
@@ -113,11 +123,10 @@ class Checkpoints:
                 ),
             )
             return restored[_STATE], RunRecord(**restored[_RUN])
-        # A damaged file surfaces as nearly any type, from JSON to the array store's own.
+        # What is left, such as a full memory or a failing disk, surfaces as nearly any type.
         except Exception as error:
             raise CheckpointError(
-                f"checkpoint step {step} in {self.folder} is damaged or of another model ({_first_line(error)}); "
-                f"delete the folder {step} to resume from an earlier step"
+                f"checkpoint step {step} in {self.folder} cannot be read ({_first_line(error)}); {advice}"
             ) from error
 
     def _step_folders(self) -> list[Path]:
@@ -143,7 +152,47 @@ class Checkpoints:
 
 
 def _is_whole(path: Path) -> bool:
-    return all((path / part).exists() for part in (_STATE, _RUN, _METADATA))
+    return (path / _MANIFEST).is_file()
+
+
+def _write_manifest(folder: Path, state: TrainState) -> None:
+    manifest = {"files": _digests(folder), "shapes": _shapes(state)}
+    temporary = folder / f".{_MANIFEST}.tmp"
+    temporary.write_text(json.dumps(manifest), encoding="utf-8")
+    os.replace(temporary, folder / _MANIFEST)
+
+
+def _fault(folder: Path, abstract: TrainState) -> str:
+    """Return what is wrong with a step, empty when nothing is."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        written, shapes = manifest["files"], manifest["shapes"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"has no readable {_MANIFEST} ({type(error).__name__})"
+    found = _digests(folder)
+    if damaged := sorted(name for name in written if found.get(name) != written[name]):
+        what = "changed since it was written" if damaged[0] in found else "missing"
+        more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+        return f"is damaged: file {damaged[0]} is {what}{more}"
+    wanted = _shapes(abstract)
+    if other := sorted(k for k in shapes | wanted if shapes.get(k) != wanted.get(k)):
+        return f"is of another model: {other[0]} has shape {shapes.get(other[0])}, expected {wanted.get(other[0])}"
+    return ""
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and _MANIFEST not in path.name)
+    return {path.relative_to(folder).as_posix(): _digest(path) for path in files}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def _shapes(state: TrainState) -> dict[str, list[int]]:
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    return {jax.tree_util.keystr(path): list(leaf.shape) for path, leaf in leaves}
 
 
 def _first_line(error: Exception) -> str:

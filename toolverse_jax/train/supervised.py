@@ -73,12 +73,6 @@ class SupervisedTrainer:
     def num_updates(self) -> int:
         return int(self._state.update)
 
-    def reshape_rows(self, *, row_length: int, rows: int) -> None:
-        """Train on rows of another shape from now on; the new shape compiles once."""
-        shards = self._step.row_shards
-        self._row_length = row_length
-        self._micro = self._rows = -(-rows // shards) * shards
-
     def batches(self, examples: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
         """Cut a stream of examples into lists that fill the rows of one update."""
         batch: list[Trajectory] = []

@@ -17,7 +17,7 @@ invented environments over a few user turns. It exists so that the whole road, r
 evaluation, can be walked on two CPU cores in minutes. It knows no facts and holds no conversation.
 
 * **Architecture**: Qwen3, {num_layers} layers, width {hidden_size}, {num_heads} query heads and {num_kv_heads} key-value heads of 32,
-  feed-forward {intermediate_size}, tied embedding, float32.
+  feed-forward {intermediate_size}, tied embedding, stored in bfloat16.
 * **Tokenizer**: byte-level BPE with {vocab_size} ids trained on the same episodes; Qwen's chat and tool tokens. Its chat template
   lists tools as one-line signatures instead of JSON Schemas.
 * **Training data**: golden traces of tasks that `toolverse_jax` generates for its training environments and for toolsets

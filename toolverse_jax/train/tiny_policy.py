@@ -1,7 +1,6 @@
 """Trains the tiny policy that the project ships, from nothing, by supervised learning on golden traces.
 
-Tokenizer, then drills (copying random tokens, looking random records up), then episodes of one, two and
-three user turns; part of them in the shipped training environments, part in invented ones, so that using
+Tokenizer, then a drill (copying random tokens), then episodes of one, two and three user turns; part of them in the shipped training environments, part in invented ones, so that using
 tools is learned and not only these tools. Deterministic by seed on one machine. Run as `python -m toolverse_jax.train.tiny_policy --out DIR`.
 """
 
@@ -16,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import jax
 
@@ -28,7 +26,7 @@ from toolverse_jax.rollout import Renderer, golden_trajectory
 from toolverse_jax.rollout.tokenizer import train_tokenizer
 from toolverse_jax.train.supervised import SupervisedTrainer
 from toolverse_jax.train.tiny_card import tiny_card
-from toolverse_jax.train.warm_start_material import Material, build_material, copy_examples, recall_examples
+from toolverse_jax.train.warm_start_material import Material, build_material, copy_examples
 from toolverse_jax.types import Trajectory
 
 
@@ -36,29 +34,15 @@ from toolverse_jax.types import Trajectory
 class Stage:
     """A part of the curriculum."""
 
-    drill: Literal["copy", "recall", "none"] = "none"
-    """A drill instead of episodes."""
-    drill_length: int = 0
-    """Tokens of one copy drill."""
     updates: int
-    row_length: int = 1024
-    rows: int = 8
-    max_turns: int = 0
-    """User turns shown of each task."""
-    recall_share: float = 0.0
-    """Share of recall drills among the episodes, so that the skill is not lost."""
-    other_weight: float = 0.0
+    max_turns: int
+    """User turns shown of each task; 0: the copy drill."""
+    other_weight: float
     """Loss weight of tokens that are not the assistant's."""
-    until_loss: float = 0.0
-    """The stage ends early once the loss per action token stays below this for ten updates."""
-    shipped_share: float = 0.6
-    """Share of tasks from the shipped training environments; the rest is invented."""
 
     @property
     def title(self) -> str:
-        if self.drill == "none":
-            return f"episodes of {self.max_turns} turns"
-        return f"{self.drill} drill" + (f" of {self.drill_length} tokens" if self.drill_length else "")
+        return f"episodes of {self.max_turns} turns" if self.max_turns else "copy drill"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,23 +50,24 @@ class Recipe:
     """Sizes and curriculum of a training."""
 
     vocab_size: int = 1024
-    hidden_size: int = 192
-    intermediate_size: int = 512
-    num_layers: int = 3
+    hidden_size: int = 128
+    intermediate_size: int = 384
+    num_layers: int = 5
     num_heads: int = 4
     num_kv_heads: int = 2
-    learning_rate: float = 5e-3
+    learning_rate: float = 3e-3
+    row_length: int = 1024
+    rows: int = 8
+    shipped_share: float = 0.5
+    """Share of tasks from the shipped training environments; the rest is invented."""
     shipped_per_environment: int = 300
     num_invented: int = 500
     tasks_per_invented: int = 5
     stages: tuple[Stage, ...] = (
-        Stage(drill="copy", drill_length=24, updates=300, row_length=384, rows=8, until_loss=1.0),
-        Stage(drill="copy", drill_length=64, updates=100, row_length=384, rows=8, until_loss=0.5),
-        Stage(drill="copy", drill_length=192, updates=80, row_length=384, rows=8, until_loss=0.3),
-        Stage(drill="recall", updates=60, row_length=512, rows=8, until_loss=0.5),
-        Stage(updates=150, max_turns=1, row_length=512, rows=12, recall_share=0.15, other_weight=0.05),
-        Stage(updates=120, max_turns=2, row_length=768, rows=9, recall_share=0.1, other_weight=0.02),
-        Stage(updates=160, max_turns=3, row_length=1024, rows=8, recall_share=0.05),
+        Stage(updates=120, max_turns=0, other_weight=0.0),
+        Stage(updates=100, max_turns=1, other_weight=0.1),
+        Stage(updates=100, max_turns=2, other_weight=0.1),
+        Stage(updates=330, max_turns=3, other_weight=0.05),
     )
     seed: int = 0
 
@@ -101,9 +86,10 @@ SMOKE_RECIPE = Recipe(
     shipped_per_environment=2,
     num_invented=1,
     tasks_per_invented=2,
+    rows=2,
     stages=(
-        Stage(drill="copy", drill_length=24, updates=1, row_length=384, rows=2),
-        Stage(updates=2, max_turns=2, row_length=768, rows=2, recall_share=0.2, other_weight=0.1),
+        Stage(updates=1, max_turns=0, other_weight=0.0),
+        Stage(updates=2, max_turns=2, other_weight=0.1),
     ),
 )
 """A few updates of a far smaller network: shows that the command runs, learns nothing."""
@@ -139,12 +125,12 @@ def train_tiny_policy(recipe: Recipe, out: Path, *, say: Callable[[str], None] =
             b2=0.98,
         ),
         total_updates=recipe.total_updates,
-        row_length=recipe.stages[0].row_length,
-        rows=recipe.stages[0].rows,
+        row_length=recipe.row_length,
+        rows=recipe.rows,
     )
 
     def save(params: Params) -> None:
-        save_policy_hf(policy, params, out, dtype="float32", tokenizer_files_from=tokenizer_dir)
+        save_policy_hf(policy, params, out, dtype="bfloat16", tokenizer_files_from=tokenizer_dir)
 
     figures = _run_stages(trainer, material, renderer, recipe, say, save)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(trainer.params))
@@ -213,9 +199,7 @@ def _run_stages(
     started = time.perf_counter()
     metrics: dict[str, float] = {}
     for index, stage in enumerate(recipe.stages):
-        trainer.reshape_rows(row_length=stage.row_length, rows=stage.rows)
         batches = trainer.batches(_examples(material, renderer, stage, recipe, index))
-        quiet = 0
         for number in range(1, stage.updates + 1):
             metrics = trainer.update(next(batches), other_weight=stage.other_weight)
             tokens += metrics["tokens"]
@@ -225,10 +209,6 @@ def _run_stages(
                     f"{stage.title}: update {number}/{stage.updates}, loss per action token "
                     f"{metrics['action_loss']:.3f}, {rate:,.0f} tokens/s"
                 )
-            quiet = quiet + 1 if metrics["action_loss"] < stage.until_loss else 0
-            if quiet == 10:
-                say(f"{stage.title}: learned after {number} updates")
-                break
         on_stage(trainer.params)
     return {"tokens": tokens, "action_loss": metrics["action_loss"]}
 
@@ -236,20 +216,13 @@ def _run_stages(
 def _examples(
     material: Material, renderer: Renderer, stage: Stage, recipe: Recipe, index: int
 ) -> Iterator[Trajectory]:
-    vocab_size = len(renderer.tokenizer)
-    recalls = recall_examples(vocab_size, seed=recipe.seed)
-    if stage.drill == "copy":
-        yield from copy_examples(vocab_size, length=stage.drill_length, seed=recipe.seed)
-    elif stage.drill == "recall":
-        yield from recalls
+    if stage.max_turns == 0:
+        yield from copy_examples(len(renderer.tokenizer), seed=recipe.seed)
     rng = random.Random(f"episodes {recipe.seed} {index}")
     while True:
-        if rng.random() < stage.recall_share:
-            example = next(recalls)
-        else:
-            task = material.draw(rng, shipped_share=stage.shipped_share, max_turns=stage.max_turns)
-            example = golden_trajectory(task, material.environments[task.environment], renderer)
-        if len(example.tokens) <= stage.row_length:
+        task = material.draw(rng, shipped_share=recipe.shipped_share, max_turns=stage.max_turns)
+        example = golden_trajectory(task, material.environments[task.environment], renderer)
+        if len(example.tokens) <= recipe.row_length:
             yield example
 
 

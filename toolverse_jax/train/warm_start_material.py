@@ -77,84 +77,30 @@ def build_material(
     return Material(environments, tuple(shipped), tuple(invented))
 
 
-def copy_examples(vocab_size: int, *, length: int, seed: int) -> Iterator[Trajectory]:
-    """Yield a random span that comes back again and again, with noise between, and loss on the returns.
+def copy_examples(vocab_size: int, *, seed: int, length: int = 48) -> Iterator[Trajectory]:
+    """Yield random tokens that are repeated once, with loss on the repeat.
 
-    Copying from context is most of using tools: identifiers and names come from earlier text. A small
-    network finds it in minutes on this plain form, and hardly ever on episodes alone. Spans and gaps
-    have random lengths: at a fixed distance it would learn to look back by position, which is of no
-    use anywhere else. It is found far sooner in short contexts, so start with `length` about 24.
+    Copying from context is most of using tools: identifiers and names come from earlier text.
     """
     rng = np.random.default_rng(seed)
     number = 0
     while True:
-        span = rng.integers(0, vocab_size, rng.integers(3, length // 3))
-        tokens, loss = [span], [np.zeros(len(span), np.bool_)]
-        while sum(map(len, tokens)) < length:
-            gap = rng.integers(0, vocab_size, rng.integers(0, 2 + length // 12))
-            tokens += [gap, span]
-            # What comes after noise cannot be known, so the first token of a return carries no loss.
-            loss += [np.zeros(len(gap), np.bool_), np.arange(len(span)) > 0]
-        yield _drill(f"copy/{number}", np.concatenate(tokens)[:length], np.concatenate(loss)[:length])
+        half = rng.integers(0, vocab_size, length).astype(np.int32)
+        mask = np.arange(2 * length) >= length
+        yield Trajectory(
+            task_id=f"copy/{number}",
+            group_id=f"copy/{number}",
+            environment="",
+            sample_index=0,
+            tokens=np.concatenate([half, half]),
+            loss_mask=mask,
+            sampler_logprobs=np.where(mask, 0.0, np.nan).astype(np.float32),
+            turn_ids=mask.astype(np.int16),
+            turn_rewards=np.ones(1, np.float32),
+            turn_reached=np.ones(1, np.bool_),
+            status="completed",
+        )
         number += 1
-
-
-def recall_examples(vocab_size: int, *, seed: int) -> Iterator[Trajectory]:
-    """Yield tables of random records followed by questions about them, with loss on the answers.
-
-    A record is an identifier before a name, with noise between records. A question gives the name and
-    wants the identifier, or the reverse: what looking a row up in a tool's answer comes down to.
-    """
-    rng = np.random.default_rng(seed)
-    # Five tokens that frame records and questions, the same in every example.
-    row, link, by_name, by_id, answer = (int(token) for token in rng.permutation(vocab_size)[:5])
-    number = 0
-    while True:
-        tokens: list[int] = []
-        loss: list[bool] = []
-
-        def put(values: list[int], *, carries_loss: bool = False) -> None:
-            tokens.extend(values)  # noqa: B023
-            loss.extend([carries_loss] * len(values))  # noqa: B023
-
-        records = [
-            (
-                rng.integers(0, vocab_size, rng.integers(2, 6)).tolist(),
-                rng.integers(0, vocab_size, 2).tolist(),
-            )
-            for _ in range(rng.integers(3, 11))
-        ]
-        for identifier, name in records:
-            put(rng.integers(0, vocab_size, rng.integers(0, 20)).tolist())
-            put([row, *identifier, link, *name])
-        for _ in range(10):
-            identifier, name = records[rng.integers(len(records))]
-            put(rng.integers(0, vocab_size, rng.integers(0, 8)).tolist())
-            if rng.random() < 0.6:
-                put([by_name, *name, answer])
-                put(identifier, carries_loss=True)
-            else:
-                put([by_id, *identifier, answer])
-                put(name, carries_loss=True)
-        yield _drill(f"recall/{number}", np.asarray(tokens), np.asarray(loss))
-        number += 1
-
-
-def _drill(name: str, tokens: np.ndarray, mask: np.ndarray) -> Trajectory:
-    """Return a drill as a trajectory, so that it is packed and trained on like an episode."""
-    return Trajectory(
-        task_id=name,
-        group_id=name,
-        environment="",
-        sample_index=0,
-        tokens=tokens.astype(np.int32),
-        loss_mask=mask,
-        sampler_logprobs=np.where(mask, 0.0, np.nan).astype(np.float32),
-        turn_ids=mask.astype(np.int16),
-        turn_rewards=np.ones(1, np.float32),
-        turn_reached=np.ones(1, np.bool_),
-        status="completed",
-    )
 
 
 def _tasks(environment: Environment, count: int, seed: int) -> list[Task]:
