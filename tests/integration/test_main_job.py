@@ -48,6 +48,19 @@ def succeed(*arguments: object, hash_seed: str = "0") -> str:
     return done.stdout
 
 
+def train_line(folder: Path, *more: str) -> list[object]:
+    """Return the command line that trains in a run folder."""
+    settings = [
+        *SMALL,
+        f'tasks.train="{folder}/tasks/train.jsonl"',
+        f'tasks.environments="{folder}/envs"',
+        *more,
+    ]
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    config = ROOT / "launch" / "configs" / "quickstart.toml"
+    return ["train", "--config", config, "--run", folder / "train", *overrides]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, shared_compilations: None) -> Path:
     """Play the whole road once, with two environments."""
@@ -60,10 +73,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, shared_compilations: None) -> 
     succeed("synthesize", toolsets, "--out", envs)
     sizes = ("--train", 6, "--evaluation", 3, "--min-turns", 3, "--max-turns", 3)
     succeed("tasks", envs, "--out", tasks, *sizes)
-    settings = [*SMALL, f'tasks.train="{tasks}/train.jsonl"', f'tasks.environments="{envs}"']
-    overrides = [word for setting in settings for word in ("--set", setting)]
-    config = ROOT / "launch" / "configs" / "quickstart.toml"
-    succeed("train", "--config", config, "--run", folder / "train", *overrides)
+    succeed(*train_line(folder))
     for label, policy in (("before", "tiny"), ("after", folder / "train" / "final")):
         out = folder / "eval" / f"{label}_heldout_tasks.json"
         where = ("--tasks", tasks / "heldout_tasks.jsonl", "--envs", envs, "--slots", 4)
@@ -98,8 +108,7 @@ def test_a_saved_step_exports_to_the_parameters_of_the_final_policy(run: Path, t
 
 def test_a_finished_run_refuses_another_configuration(run: Path):
     before = (run / "train" / "config.json").read_bytes()
-    config = ROOT / "launch" / "configs" / "quickstart.toml"
-    done = toolverse("train", "--config", config, "--run", run / "train")
+    done = toolverse(*train_line(run, "train.steps=3"))
     assert done.returncode == 2
     assert "another configuration" in done.stderr
     assert (run / "train" / "config.json").read_bytes() == before

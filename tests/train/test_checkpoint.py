@@ -112,3 +112,14 @@ def test_damage_to_any_file_is_one_sentence(tmp_path, policy, optimizer, state, 
             assert "\n" not in str(caught.value)
             path.write_bytes(before)
         assert checkpoints.restore(abstract, 1)[1] == record(1)
+
+
+def test_reading_leaves_a_step_that_is_being_written(tmp_path, policy, optimizer, state):
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state, record(1))
+    (tmp_path / "2").mkdir()  # What the writer has made so far.
+    with Checkpoints(tmp_path, read_only=True) as checkpoints:
+        assert checkpoints.latest_step() == 1
+        restored = checkpoints.restore(abstract_state(policy.params, optimizer, make_mesh(MeshConfig())))
+    assert restored[1] == record(1)
+    assert (tmp_path / "2").is_dir()

@@ -48,19 +48,23 @@ class RunRecord:
 class Checkpoints:
     """The checkpoints of one run folder."""
 
-    def __init__(self, folder: str | Path, *, keep: int = 2):
+    def __init__(self, folder: str | Path, *, keep: int = 2, read_only: bool = False):
         """Open a folder of checkpoints, creating it.
 
         Args:
             folder: the folder.
             keep: newest steps that are kept.
+            read_only: change nothing, so that the folder of a run in progress can be read; a step
+                that is being written stays.
         """
         self.folder = Path(folder).absolute()
-        self._remove_partial_steps()
+        if not read_only:
+            self._remove_partial_steps()
         options = ocp.CheckpointManagerOptions(
             max_to_keep=keep,
-            create=True,
-            cleanup_tmp_directories=True,
+            create=not read_only,
+            cleanup_tmp_directories=not read_only,
+            read_only=read_only,
             # The next step donates the state, so it must be on disk before the loop goes on.
             enable_async_checkpointing=False,
         )

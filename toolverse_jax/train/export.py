@@ -37,7 +37,7 @@ def export_step(run_dir: Path, out: Path, *, step: int | None = None, dtype: str
     start = resolve_checkpoint(config.policy.checkpoint, relative_to=content_root())
     policy = load_policy(start, mesh=mesh)
     optimizer = make_optimizer(config.optimizer, config.train.steps * config.train.minibatches)
-    with Checkpoints(folder.checkpoints, keep=config.train.keep_checkpoints) as checkpoints:
+    with Checkpoints(folder.checkpoints, read_only=True) as checkpoints:
         state, record = checkpoints.restore(abstract_state(policy.params, optimizer, mesh), step)
     save_policy_hf(policy, jax.device_get(state.params), out, dtype=dtype, tokenizer_files_from=start)
     return record.step
