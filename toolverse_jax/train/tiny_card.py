@@ -25,7 +25,8 @@ evaluation, can be walked on two CPU cores in minutes. It knows no facts and hol
 * **Training**: supervised, from nothing, {updates:,} updates and {tokens:,} tokens, seed {seed}; loss per action token at the end
   {action_loss:.3f} nats (one batch). Stages: {stages}.
 * **Made by**: `make tiny-policy`. **Measured by**: `toolverse eval --policy tiny ...`; see `docs/quickstart.md`.
-* **Limits**: trained on episodes of up to 3 user turns and 1,024 tokens; longer ones are out of its range. English only.
+* **Limits**: trained on episodes of up to 3 user turns and 1,024 tokens; longer ones are out of its range. English only. It mostly
+  chooses the right tool and rarely copies identifiers right; measured figures are in `docs/quickstart.md`.
 """
 
 
